@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 
@@ -82,7 +83,7 @@ def texts_of(functions: list, near: bool) -> list[str]:
         if not isinstance(one, FunctionType) or one in seen or not is_ours(one):
             continue
         seen.add(one)
-        texts.append(inspect.getsource(one))
+        texts.append(source_of(one))
         if near:
             continue
         for name in names_in(one.__code__):
@@ -95,6 +96,9 @@ def texts_of(functions: list, near: bool) -> list[str]:
             elif isinstance(value, str) and len(value) <= LONGEST:
                 texts.append(value)
     return texts
+
+
+source_of = cache(inspect.getsource)  # most tests use the same functions
 
 
 def names_in(code: CodeType) -> set[str]:
@@ -118,6 +122,7 @@ def files_that_name(programs: tuple[str, ...]) -> list[Path]:
     ]
 
 
+@cache
 def is_ours(function: FunctionType) -> bool:
     """Whether it is a test's own; tests/needs.py lists every program there is."""
     file = Path(function.__code__.co_filename).resolve()

@@ -96,7 +96,7 @@ def test_second_run_installs_nothing_and_needs_no_pip(built):
     assert built.log.stat().st_mtime_ns == before
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_changed_constraints_are_installed_without_the_network(built):
     built.write("constraints.txt", "brick==2\nuv==1\n# another\n")
     done = built.run(PIP_FIND_LINKS="/nonexistent")

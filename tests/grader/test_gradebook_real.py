@@ -11,7 +11,7 @@ from tests.grader.small_house import command, grade, quiet_environment, statuses
 from workshop.grader.engine import isolation
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_hostile_submissions_do_not_change_the_others_grades(house, tmp_path):
     code = {
         "alice": "def add(a):\n    return a + 1\n",

@@ -47,9 +47,9 @@ WRONG = [answer for answer in KNOWN if not answer.is_right]
 JOBS = [a for a in KNOWN if BY_NAME[a.exercise].suffix in JOB_SCRIPTS]
 
 
-def chosen_or_full(answers: list[Answer]) -> list:
-    """Parameters; what `make test` does not run is marked ``full``."""
-    marks = {True: (), False: pytest.mark.full}
+def chosen_or(later: pytest.MarkDecorator, answers: list[Answer]) -> list:
+    """Parameters; what `make test` does not run is marked for a longer run."""
+    marks = {True: (), False: later}
     return [
         pytest.param(answer, id=answer.id, marks=marks[answer.id in CHOSEN])
         for answer in answers
@@ -86,7 +86,7 @@ def skip_without_cluster(answer: Answer) -> None:
         pytest.skip(no_cluster())
 
 
-@pytest.mark.parametrize("answer", chosen_or_full(RIGHT))
+@pytest.mark.parametrize("answer", chosen_or(pytest.mark.full, RIGHT))
 def test_differently_written_right_answer_passes(engine, answer, tmp_path):
     skip_with_another_torch(answer)
     skip_without_cluster(answer)
@@ -109,7 +109,7 @@ def grade_mistake(engine: Engine, answer: Answer, tmp_path: Path, report) -> Res
     return result
 
 
-@pytest.mark.parametrize("answer", chosen_or_full(WRONG))
+@pytest.mark.parametrize("answer", chosen_or(pytest.mark.full, WRONG))
 def test_known_mistake_gets_the_verdict_it_promises(
     engine, answer, tmp_path, record_property
 ):
@@ -129,7 +129,7 @@ def engine_on_paper():
         yield engine
 
 
-@pytest.mark.parametrize("answer", chosen_or_full(JOBS))
+@pytest.mark.parametrize("answer", chosen_or(pytest.mark.nightly, JOBS))
 def test_without_a_cluster_no_job_script_is_called_right(
     engine_on_paper, answer, tmp_path
 ):

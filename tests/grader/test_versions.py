@@ -124,7 +124,9 @@ def test_a_python_that_is_too_old_gets_a_sentence_not_a_syntax_error(
 
 @pytest.mark.full
 @pytest.mark.cold("another interpreter")
-@pytest.mark.parametrize("version", ["2.8.0", "2.14.1"])
+@pytest.mark.parametrize(
+    "version", ["2.8.0", pytest.param("2.14.1", marks=pytest.mark.nightly)]
+)
 def test_the_grader_works_with_an_older_and_the_newest_torch(version):
     python = python_with(version)
     exercises = "03_ring or 05_ddp_by_hand or 15_zero_1"
@@ -173,7 +175,7 @@ def in_own_environment(copy: Path, script: str) -> subprocess.CompletedProcess[s
     return run(copy, ["bash", "-ec", script], PATH=path, PYTHONPATH="", **settings)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.cold("an environment of its own")
 def test_the_lines_of_the_page_bring_the_workshop_into_an_environment(own_environment):
     page = (ROOT / "docs" / "setup.rst").read_text()

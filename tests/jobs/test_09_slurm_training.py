@@ -83,6 +83,7 @@ def test_one_node_trains_with_a_rank_for_each_gpu(submit, one_device):
     assert abs(correct(job.output) - one_device) <= NEAR
 
 
+@pytest.mark.nightly
 def test_scaling_array_measures_one_node_then_two(submit, checkout):
     variables, small = {"RANKS_PER_NODE": "1"}, ["--blocks", "1", "--context", "8"]
     script = "job_scripts/scaling_array.sbatch"

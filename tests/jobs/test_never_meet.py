@@ -91,6 +91,9 @@ def firewall(cluster):
     cluster.run(["bash", "-c", " && ".join(rules)], node="n1", check=True)
 
 
+BY_DAY = ("localhost as master", "port blocked")  # what people meet most
+
+
 def torchruns(submit, fault: Fault, folder: Path) -> list:
     """The same two agents as in the lesson, with short timeouts."""
 
@@ -145,7 +148,13 @@ def test_two_nodes_meet_and_the_doctor_finds_nothing(submit, tmp_path):
     assert healthy.stdout == said
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in BY_DAY else pytest.mark.nightly)
+        for name in FAULTS
+    ],
+)
 def test_nodes_never_meet_and_the_doctor_says_why(name, submit, tmp_path):
     fault = FAULTS[name]
     done = torchruns(submit, fault, tmp_path)

@@ -62,7 +62,11 @@ def needs_gpus(pbs, number):
 
 @which_pbs.needs("mpirun")
 @pytest.mark.parametrize(
-    ("hosts", "per_host"), [pytest.param(2, 2, marks=pytest.mark.quick), (3, 1)]
+    ("hosts", "per_host"),
+    [
+        pytest.param(2, 2, marks=pytest.mark.quick),
+        pytest.param(3, 1, marks=pytest.mark.nightly),
+    ],
 )
 def test_many_hosts_train_as_one_device(
     pbs, qsub, checkout, one_device, hosts, per_host

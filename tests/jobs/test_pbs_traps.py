@@ -75,6 +75,7 @@ def test_ten_lines_are_ten_and_use_the_first_of_two_hosts():
     assert ranks == [("0", "n1"), ("1", "n1")]
 
 
+@pytest.mark.nightly
 def test_torchrun_on_the_first_host_only_waits_for_a_second(run):
     """`Waits, then RendezvousTimeoutError`; nothing ran on the second host."""
     job = run("first_host_only")

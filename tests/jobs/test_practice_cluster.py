@@ -21,7 +21,9 @@ pytestmark = pytest.mark.full
 
 ROOT = Path(__file__).resolve().parents[2]
 ORDINARY = "nobody"
-USERS = ["root", "an ordinary user"] if os.geteuid() == 0 else ["an ordinary user"]
+USERS = ["an ordinary user"]
+if os.geteuid() == 0:
+    USERS.append(pytest.param("root", marks=pytest.mark.nightly))
 POWERS = ["nodes_are_machines", "commands_pass_through", "power", "cable_and_network"]
 LIFE = ["two_and_none", "interruption", "crash_and_restart", "places", "inside"]
 PROGRAMS = {"powers_of_the_cluster.py": POWERS, "life_of_the_cluster.py": LIFE}

@@ -51,7 +51,9 @@ def test_trains_under_each_launcher(script, program, submit, checkout):
     assert (checkout / "snapshots" / f"job{job.id}.pt").exists()
 
 
-@pytest.mark.parametrize("program", [DDP, FSDP])
+@pytest.mark.parametrize(
+    "program", [pytest.param(DDP, marks=pytest.mark.nightly), FSDP]
+)
 def test_signal_before_the_limit_saves_and_the_requeued_job_resumes(program, submit):
     """Saved at the end and when Slurm asks: the requeued job resumes what was asked."""
     epochs = str(EPOCHS)
@@ -101,7 +103,9 @@ def test_trains_under_each_launcher_of_pbs(script, program, pbs, checkout):
     assert (checkout / "snapshots" / f"job{job.id}.pt").exists()
 
 
-@pytest.mark.parametrize("program", [DDP, FSDP])
+@pytest.mark.parametrize(
+    "program", [pytest.param(DDP, marks=pytest.mark.nightly), FSDP]
+)
 def test_chain_of_pbs_jobs_trains_to_the_end(program, pbs, checkout):
     """The first job is ended by its walltime, its successor resumes what it saved."""
     given = f"EPOCHS={EPOCHS},SAVE_EVERY=1,SCRIPT={program},ARGS=--batch-size 320"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 
 import pytest
@@ -168,16 +167,13 @@ def test_numbers_of_options_are_read():
     assert compute("__import__('os')") is None and compute("1 / 0") is None
 
 
-# characters from one cut to the next
-STRIDE = 23 if os.environ.get("WORKSHOP_FULL") else 151
-
-
-def test_half_a_script_never_stops_the_linter():
-    """Cut anywhere, and with an odd quote in front."""
+@pytest.mark.parametrize("stride", [151, pytest.param(23, marks=pytest.mark.nightly)])
+def test_half_a_script_never_stops_the_linter(stride):
+    """Cut after each `stride` characters, and with an odd quote in front."""
     start = time.monotonic()
     for path in [*GOOD[::6], *BAD[::6]]:
         text = path.read_text(encoding="utf-8")
-        for end in range(0, len(text), STRIDE):
+        for end in range(0, len(text), stride):
             lint(text[:end])
             lint('"' + text[end:])
             lint("$(( " + text[end:])

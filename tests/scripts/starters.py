@@ -15,7 +15,11 @@ from tests.scripts.trainings import SRC, assert_same_bits
 
 STARTER = SRC / "starter"
 BOTH = pytest.mark.parametrize("name", ["train_ddp.py", "train_fsdp.py"])
-# their code for it is nearly alike: the short run tries one of them, FULL=1 both
+# their code for it is nearly alike: FULL=1 tries one of them, the night both
+BOTH_AT_NIGHT = pytest.mark.parametrize(
+    "name", [pytest.param("train_ddp.py", marks=pytest.mark.nightly), "train_fsdp.py"]
+)
+# the short run tries one of them, FULL=1 both
 ALIKE = pytest.mark.parametrize(
     "name", ["train_ddp.py", pytest.param("train_fsdp.py", marks=pytest.mark.full)]
 )

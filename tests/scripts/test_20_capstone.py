@@ -48,6 +48,7 @@ def test_manifest_is_what_the_grader_reads(runs):
     assert kinds == set(FIELDS)
 
 
+@pytest.mark.nightly
 def test_loss_after_resuming_on_another_grid_is_that_of_the_whole_run(runs):
     first, again = runs["parts"].attempts
     assert (first.first, again.first) == (0, 6)

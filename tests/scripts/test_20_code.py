@@ -50,6 +50,7 @@ def test_own_code_trains_and_resumes_as_the_program_does(runs):
     assert runs["own"].history("data") == runs["program"].history("data")
 
 
+@pytest.mark.nightly
 def test_manifest_names_the_file_and_its_checkpoints(runs):
     check_unbroken(runs)
     digest = sha256(SOLUTION.read_bytes()).hexdigest()

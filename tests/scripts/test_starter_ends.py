@@ -13,6 +13,7 @@ from tests.launched import LIMIT
 from tests.scripts.starters import (
     ALIKE,
     BOTH,
+    BOTH_AT_NIGHT,
     FAST,
     STARTER,
     assert_same_end,
@@ -77,7 +78,9 @@ TO_A_GROUP = pytest.mark.cold("a group's signal misses the forks of a warm progr
     ("name", "number"),
     [
         ("train_ddp.py", signal.SIGUSR1),
-        pytest.param("train_ddp.py", signal.SIGTERM, marks=TO_A_GROUP),
+        pytest.param(
+            "train_ddp.py", signal.SIGTERM, marks=[TO_A_GROUP, pytest.mark.nightly]
+        ),
         pytest.param("train_fsdp.py", signal.SIGTERM, marks=TO_A_GROUP),
     ],
 )
@@ -101,7 +104,7 @@ def test_signal_saves_ends_with_0_and_resumes_exactly(
 
 @pytest.mark.full
 @pytest.mark.cold("a rank among the processes below its launcher is killed")
-@BOTH
+@BOTH_AT_NIGHT
 def test_killed_rank_is_started_again_and_ends_alike(name, tmp_path, uninterrupted):
     program, expected = uninterrupted(name)
     process = start_torchrun(tmp_path, 3, program, *LONG)

@@ -193,7 +193,13 @@ def test_training_that_learns_nothing_is_a_failure(clone):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "SIGINT",
+        *(pytest.param(o, marks=pytest.mark.nightly) for o in ("SIGTERM", "SIGHUP")),
+    ],
+)
 def test_interrupted_tour_leaves_no_process(clone, name):
     quick_first_stages(clone)
     replace_script(
