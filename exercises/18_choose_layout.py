@@ -8,9 +8,10 @@ The rules, for t tensor ranks, p stages and d data ranks:
   sequences of the batch.
 * AdamW in mixed precision with ZeRO-1. Tensor ranks and stages cut the parameters, and
   each rank's part is rounded up. A rank keeps 4 bytes for each parameter of its part: 2
-  for the parameter, 2 for its gradient. The d data ranks shard the 12 bytes of
-  optimizer state, and a shard is rounded up, too. All of that may take at most 60 % of
-  a device's memory. The rest is for activations.
+  for the parameter, 2 for its gradient. The d data ranks share the optimizer state, 12
+  bytes for each parameter: each has that of a shard of the part, and the number of its
+  parameters is rounded up, too. All of that may take at most 60 % of a device's memory.
+  The rest is for activations.
 * A micro-batch is one sequence. With p > 1 stages, each data rank needs at least 4 p
   micro-batches, or the bubble is too large.
 

@@ -1,6 +1,7 @@
 """Checks of exercises/01_training_loop.py."""
 
 import copy
+from functools import partial
 
 import pytest
 import torch
@@ -38,15 +39,18 @@ def reference(model, optimizer, batches, accumulate):
         optimizer.step()
 
 
-def bitwise_reference(model, optimizer, batches, accumulate):
-    """Each group micro-batch by micro-batch, as the exercise asks for."""
+def bitwise_reference(model, optimizer, batches, accumulate, divided=False):
+    """Each group micro-batch by micro-batch, as the exercise asks for.
+
+    ``divided``: return the mean of what was divided for backward.
+    """
     losses = []
     for first in range(0, len(batches), accumulate):
         group = batches[first : first + accumulate]
         optimizer.zero_grad()
         for inputs, targets in group:
             loss = F.cross_entropy(model(inputs), targets)
-            losses.append(loss.item())
+            losses.append(loss.item() / (len(group) if divided else 1))
             (loss / len(group)).backward()
         optimizer.step()
     return sum(losses) / len(losses)
@@ -113,7 +117,13 @@ def train_both(exercise, way, count, accumulate, seed, compare):
                 expect.close(a, b, f"{label}, {name}", mistaken=likely)
             compare(a, b, f"{label}, {name}")
         if mean is not None:
-            expect.close(found, mean, "the mean loss that train_epoch returns")
+            _, divided = two_epochs(partial(bitwise_reference, divided=True), *how)
+            changed = (
+                "that of the divided losses: `loss /= size` also changes the tensor "
+                "that `losses` holds"
+            )
+            what = "the mean loss that train_epoch returns"
+            expect.close(found, mean, what, mistaken={changed: divided})
 
 
 @pytest.mark.ranks(1, init=False)

@@ -28,7 +28,16 @@ def real(images, batch_size, ranks):
 
 
 def number(
-    images, batch_size, ranks, field, *, share="up", batch="rank", last="all", cut=False
+    images,
+    batch_size,
+    ranks,
+    field,
+    *,
+    share="up",
+    batch="rank",
+    last="all",
+    cut=False,
+    repeats="of a rank's share",
 ):
     """One of the four numbers; the keywords are what goes wrong."""
     own = {"up": -(-images // ranks), "down": images // ranks, "all": images}[share]
@@ -44,6 +53,10 @@ def number(
     if last == "no repeats":
         in_last = images - (steps - 1) * size * ranks
     repeated = own * ranks - images
+    if repeats == "of full batches":
+        repeated = steps * size * ranks - images
+    if repeats == "never below 0":
+        repeated = max(repeated, 0)
     values = steps, size * ranks, in_last, repeated
     return dict(zip(FIELDS, values, strict=True))[field]
 
@@ -56,6 +69,8 @@ MISTAKES = {
     "the last step were always full": {"last": "full"},
     "the last step had no repeated images": {"last": "no repeats"},
     "the loader dropped its last, smaller batch": {"cut": True},
+    "images were repeated until all batches are full": {"repeats": "of full batches"},
+    "no image were repeated where some are left out": {"repeats": "never below 0"},
 }
 
 

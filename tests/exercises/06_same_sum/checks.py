@@ -43,6 +43,7 @@ def cause_of(found, gradients, own, world_size):
     sums = [one_after_the_other(part) for part in rank_by_rank if len(part)]
     by_all_reduce = all_reduced(own)
     orders = {
+        "sum() of torch chose the order": gradients.sum(0),
         "rank 0's were added first, then rank 1's, and so on: gradient 1 is rank 1's "
         "first": one_after_the_other(torch.cat(rank_by_rank)),
         "each rank added its own, and then these sums were added": (
@@ -55,7 +56,6 @@ def cause_of(found, gradients, own, world_size):
         "they were added in float64, and rounded once": gradients.double()
         .sum(0)
         .float(),
-        "sum() of torch chose the order": gradients.sum(0),
         "the first were left out": gradients[1:].sum(0),
         "the last were left out": gradients[:-1].sum(0),
     }
@@ -105,4 +105,11 @@ def test_one_more_on_some_ranks(exercise, rank, world_size, seed):
 def test_none_on_some_ranks(exercise, rank, world_size, seed):
     """With fewer micro-batches than ranks, ranks without any return the sum, too."""
     check(exercise, rank, world_size, seed, world_size - 1)
+    check(exercise, rank, world_size, seed + 1, 1)
+
+
+@pytest.mark.ranks(1)
+def test_one_rank_alone(exercise, rank, world_size, seed):
+    """One rank adds in the same order, and leaves its gradients as they are."""
+    check(exercise, rank, world_size, seed, 5)
     check(exercise, rank, world_size, seed + 1, 1)

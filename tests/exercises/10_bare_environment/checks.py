@@ -50,8 +50,12 @@ def test_any_task_that_fails_counts(exercise_path, scheduler, seed):
         )
         if hosts:
             failed = job.exit_code not in (0, None)
-            sentence = f"the task on {' and '.join(hosts)} has failed, but the job has"
-            expect.that(failed, f"{sentence} the exit status {job.exit_code}")
+            sentence = f"torchrun on {' and '.join(hosts)} has failed, but the job has"
+            expect.that(
+                failed,
+                f"{sentence} the exit status {job.exit_code}: a task must end with the "
+                "status of its torchrun, and the script with that of its tasks",
+            )
         else:
             when = "no task has failed, but one had in the job before"
             expect.that(job.state == "COMPLETED", f"{when}; {job.ending}")

@@ -50,6 +50,9 @@ def test_every_host_starts_torchrun(exercise_path, scheduler, seed):
     expect.that(started, f"no host started torchrun; {job.complaint}")
     expect.equal(started, job.nodes, what)
     agents = job.started("torchrun")
+    for agent in agents:
+        folder = str(scheduler.folder)
+        expect.equal(agent.cwd, folder, f"the folder of torchrun on {agent.host}")
     expect.told(agents, "--nnodes", str(len(job.nodes)))
     expect.told(agents, "--nproc-per-node", "2")
     places = {meeting_host(agent) for agent in agents}
@@ -121,3 +124,10 @@ def test_how_the_job_ends(exercise_path, scheduler, seed):
     expect.that(job.state == "COMPLETED", job.ending)
     expect.equal(ranks, [0, 1], "the ranks")
     expect.equal(sorted(host for _, host in found), job.nodes, "the hosts of the ranks")
+    programs = str(scheduler.folder / ".venv" / "bin")
+    bare = [w.host for w in job.workers if programs not in w.env.get("PATH", "")]
+    expect.that(
+        not bare,
+        f"the ranks on {' and '.join(sorted(bare))} don't have the environment that "
+        f"the script has activated: {programs} is not on their PATH",
+    )

@@ -60,11 +60,26 @@ def legal(job):
     return {grid for grid in whole if not broken_rules(*grid, job)}
 
 
-def held(job, t, p, d, *, sizes=(4, 12), cut="tp", shared="d", part=None, then=None):
+def held(
+    job,
+    t,
+    p,
+    d,
+    *,
+    sizes=(4, 12),
+    cut="tp",
+    shared="d",
+    part=None,
+    then=None,
+    rounds="parameters",
+):
     """Bytes of a rank; ``cut`` and ``shared`` are the axes that divide."""
     axes = {"t": t, "p": p, "d": d}
     own = (part or ceil_of)(job[0], math.prod(axes[axis] for axis in cut))
-    shard = (then or ceil_of)(own, math.prod(axes[axis] for axis in shared))
+    ranks = math.prod(axes[axis] for axis in shared)
+    if rounds == "bytes":
+        return sizes[0] * own + ceil_of(sizes[1] * own, ranks)
+    shard = (then or ceil_of)(own, ranks)
     return sizes[0] * own + sizes[1] * shard
 
 
@@ -79,6 +94,7 @@ def floor_of(number, ranks):
 MISTAKEN_STATE = {
     "the part of a rank were rounded down": {"part": floor_of},
     "the shard of the optimizer state were rounded down": {"then": floor_of},
+    "bytes were rounded up, and not the parameters of a shard": {"rounds": "bytes"},
     "data ranks shared the gradients, too": {"sizes": (2, 14)},
     "data ranks shared all 16 bytes": {"sizes": (0, 16)},
     "data ranks shared nothing": {"shared": ""},

@@ -65,6 +65,13 @@ def mistaken_slowest(rank, rows):
     """What other ways to measure the work give, on this rank."""
     barrier = LINK.collective("barrier", 0, len(rows))
     own, calls = rows[rank][1:], list(zip(*rows, strict=True))
+    leasts = [min(row[1:]) for row in rows]
+    of_this_rank = "this rank's own time: gather those of all ranks"
+    if min(own) == max(leasts):  # on this rank both mistakes look alike
+        of_this_rank = (
+            "this rank's own time, or the largest of the ranks' least times: gather "
+            "all, and take the slowest rank of each repeat first"
+        )
     every, counted = [max(call) for call in calls], [max(call) for call in calls[1:]]
     means = [statistics.mean(call) for call in calls[1:]]
     waited = [
@@ -76,10 +83,8 @@ def mistaken_slowest(rank, rows):
         "the time with a barrier after the work: read the clock before it": (
             min(counted) + barrier
         ),
-        "the least time of any rank, not the slowest rank's": min(
-            min(row[1:]) for row in rows
-        ),
-        "this rank's own time: gather those of all ranks": min(own),
+        "the least time of any rank, not the slowest rank's": min(leasts),
+        of_this_rank: min(own),
         "rank 0's time, and not the slowest rank's": min(rows[0][1:]),
         "the mean of the slowest rank's times: take the least of the repeats": (
             statistics.mean(counted)
@@ -91,11 +96,9 @@ def mistaken_slowest(rank, rows):
         "the sum of the repeats": sum(counted),
         "the mean, with the first call, which warms up": statistics.mean(every),
         "the least mean of the ranks, not the slowest rank's time": min(means),
-        "the mean over the ranks of their least times": statistics.mean(
-            min(row[1:]) for row in rows
-        ),
+        "the mean over the ranks of their least times": statistics.mean(leasts),
         "the largest of the ranks' least times: take the slowest rank of each repeat "
-        "first": max(min(row[1:]) for row in rows),
+        "first": max(leasts),
         "the first call, which doesn't count": every[0],
         "the largest of all calls, with the one that warms up": max(every),
         "milliseconds": min(counted) * 1e3,
@@ -157,6 +160,8 @@ def test_late_rank_delays_no_time(exercise, rank, world_size):
         "repeat lets them begin together": one + 2 * LATE,
         "the time with the barrier: read the clock after it": one + 2 * LATE + barrier,
         "the time of a rank that wasn't late: take the slowest rank's": one,
+        "the time of a slower repeat: the fastest one waited for a rank that was late "
+        "before, so put a barrier before each repeat": LINK.slower[0] * one + LATE,
     }
     same_seconds(found, right, mistaken, "the time of an all-reduce, then a late rank")
 
@@ -293,5 +298,7 @@ def test_backward_is_slower_beside_an_all_reduce(exercise, rank, world_size):
     right = next(n for n in CHOICES if 0.01 * (ONCE + PER_SEQUENCE * n) >= BESIDE)
     told = f"where an all-reduce slows backward down: is {found}, expected {right}: "
     expect.that(
-        found == right, told + "compare a whole step's time with backward's alone"
+        found == right,
+        told + "compare a whole step's time with backward's alone, of which it may be "
+        "1 % longer",
     )

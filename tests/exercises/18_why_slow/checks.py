@@ -46,6 +46,7 @@ def four(
     work="least of each",
     real=max,
     least=0,
+    apart=False,
 ):
     """One number of a step; the keywords are what goes wrong."""
     if alone:
@@ -63,10 +64,13 @@ def four(
         "fastest rank": fastest[:2],
         "rank 0": rows[0][:2],
     }[work]
-    beyond = real(row[2] for row in rows) - slowest
+    if apart:
+        slowest = sum(max(row[part] for row in rows) for part in (0, 1))
+    longest = rows[rank][2] if real == "own" else real(row[2] for row in rows)
+    beyond = longest - slowest
     imbalance = slowest - data - compute
     if least == "the fastest rank's":
-        imbalance, beyond, least = 0.0, real(row[2] for row in rows) - min(needs), 0
+        imbalance, beyond, least = 0.0, longest - min(needs), 0
     values = data, compute, imbalance, max(beyond, least)
     return dict(zip(FIELDS, values, strict=True))[field]
 
@@ -84,7 +88,10 @@ MISTAKES = {
         "work": "fastest rank"
     },
     "data and compute were those of rank 0": {"work": "rank 0"},
+    "each rank took its own real step, not the longest": {"real": "own"},
     "the shortest real step counted, not the longest": {"real": min},
+    "the slowest rank had the most of data and the most of computing: it's the rank "
+    "with the largest sum": {"apart": True},
     "communication could be less than 0": {"least": -1e9},
     "all that the fastest rank doesn't need were communication": {
         "least": "the fastest rank's"

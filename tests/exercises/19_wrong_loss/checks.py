@@ -52,7 +52,8 @@ def alone(exercise, model, dataset, world_size, wrong=""):
         ]
         losses = []
         for begin in range(0, len(shares[0]), BATCH):
-            if wrong != "never zeroed":
+            once = wrong == "zeroed once"
+            if wrong != "never zeroed" and not (once and begin > 0):
                 optimizer.zero_grad()
             parts = [dataset[share[begin : begin + BATCH]] for share in shares]
             of_ranks = torch.stack([F.cross_entropy(model(x), y) for x, y in parts])
@@ -74,6 +75,8 @@ WRONG = {
     "not divided": "that of a run in which every rank trains on all images, in the "
     "dataset's order: the loader has no sampler",
     "never zeroed": "that of a run whose gradients are never zeroed",
+    "zeroed once": "that of a run whose gradients are zeroed once per epoch, not in "
+    "every step",
 }
 
 

@@ -114,7 +114,8 @@ def compare(exercise, rank, world_size, expert_ranks, seed, idle=()):
         }
         if len(copies) == 1:
             own_only = (
-                "this rank's own gradient: it's a sum over the losses of all ranks"
+                "as backward left it, a sum over the losses of all ranks: divide it by "
+                "their number"
             )
             names = {own_only: own, **names}
         expect.close(experts[index].grad, total / world_size, what, mistaken=names)

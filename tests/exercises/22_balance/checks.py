@@ -77,6 +77,8 @@ def test_the_parts_add_up_to_the_loss(exercise, rank, world_size, seed):
             "this rank's own mean chance, divided by the ranks: as if all had "
             "equally many tokens": own_mean / world_size,
             "a division by the number of choices, not of tokens": right / CHOSEN,
+            "this rank's part divided by the ranks: the parts are added up": right
+            / world_size,
             "without the factor E": right / EXPERTS,
             "without the weight": right / WEIGHT,
             "the load itself, not its share of all choices": right * load.sum(),
@@ -126,8 +128,12 @@ def test_the_bias_moves_against_the_load(exercise, rank, seed):
             "a shift in proportion to how far the load is from the mean": (
                 before + STEP * away / load.mean()
             ),
-            "an expert with the mean load lowered": before + up_or_down,
-            "an expert with the mean load raised": before + down_or_up,
+            "lowered for an expert with exactly the mean load: it keeps its bias": (
+                before + up_or_down
+            ),
+            "raised for an expert with exactly the mean load: it keeps its bias": (
+                before + down_or_up
+            ),
             "only the step, without the bias before it": STEP * away.sign(),
         }
         what = f"the bias after step {number + 1}"

@@ -135,9 +135,10 @@ IN_EXCEPTIONS: Table = {
     ),
     "no_gradient": Classic(
         "`.grad` of a tensor is None until backward() has run through this very "
-        "tensor, and stays None for an unused or frozen parameter, or if it did not "
-        "require a gradient: call `requires_grad_()` on a received tensor itself, "
-        "before anything is computed with it",
+        "tensor, not through that of another micro-batch, and stays None for an unused "
+        "or frozen parameter, or if it did not require a gradient: call "
+        "`requires_grad_()` on a received tensor itself, before anything is computed "
+        "with it",
         seen=_no_gradient,
     ),
     "called_too_soon": Classic(
