@@ -21,7 +21,7 @@ LONGEST_START = 15.0  # seconds between the first and the last rank
 BEFORE_FAILING = 0.3  # seconds: the other ranks have started by then
 NAMES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 KEPT = ("MASTER_", "SLURM", "PBS", "OMPI_COMM", "PMI", "TORCHELASTIC", "CUDA_VISIBLE")
-ALSO = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK")
+ALSO = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "PATH")
 
 
 @dataclass(frozen=True)
