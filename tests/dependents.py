@@ -7,8 +7,8 @@ to say that it needs a program is just the one to find. So a test is kept if a p
 name stands in its id, its marks, its parameters, its own text, or the text of what it
 uses: fixtures, functions under tests/ at any distance, and short texts.
 
-The parameters of a test in the browser don't count: they are what it types or clicks
-there, such as a line of a log, and a page starts nothing.
+The parameters of some tests don't count, as they start nothing: in the browser they are
+what it types or clicks there, for the linter scripts to read, for `diagnose` logs.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import pytest
 TESTS = Path(__file__).resolve().parent
 LONGEST = 1000  # characters: longer texts are tables that name everything
 BROWSER = "browser"  # the fixture; what needs chromium names it
+READS = re.compile(r"/tests/(lint/|grader/test_diagnose)")  # scripts, logs
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -47,7 +48,8 @@ def names_one(item: pytest.Item, word: re.Pattern, near: bool) -> bool:
     ``near``: by the test itself, or by a fixture beside it that skips.
     """
     own = [getattr(item, "originalname", item.name), *map(repr, own_markers(item))]
-    if hasattr(item, "callspec") and BROWSER not in item.fixturenames:
+    reads = BROWSER in item.fixturenames or READS.search(item.path.as_posix())
+    if hasattr(item, "callspec") and not reads:
         own.append(item.name)
         values = item.callspec.params.values()
         own += [str(getattr(value, "needs", value))[:LONGEST] for value in values]

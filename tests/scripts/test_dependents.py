@@ -34,8 +34,19 @@ def test_mpirun_of_a_page(browser):
 """
 
 
-def test_a_test_is_kept_for_its_own_parameters_and_not_for_what_it_types(tmp_path):
+READS_SCRIPTS = """
+import pytest
+
+@pytest.mark.parametrize("script", ["mpirun train.py"])
+def test_reads(script):
+    pass
+"""
+
+
+def test_a_test_is_kept_for_its_own_parameters_and_not_for_what_it_reads(tmp_path):
     (tmp_path / "test_some.py").write_text(SOME_TESTS)
+    (tmp_path / "tests" / "lint").mkdir(parents=True)
+    (tmp_path / "tests" / "lint" / "test_reads.py").write_text(READS_SCRIPTS)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     words = ["-m", "pytest", "--collect-only", "-q", "-p", "tests.dependents"]
     done = subprocess.run(
