@@ -119,7 +119,7 @@ def test_part_that_takes_longer_than_usual_is_marked():
         assert ("slower" in run_tests.table([outcome], "short")) == marked
 
 
-@pytest.mark.parametrize("size", ["short", "full", "nightly"])
+@pytest.mark.parametrize("size", ["short", "full"])
 def test_every_part_has_its_usual_seconds(size, monkeypatch):
     monkeypatch.setattr(run_tests.machine, "missing", lambda: [])
     names = [part.name for part in run_tests.parts(size)]
