@@ -1,6 +1,6 @@
 # Every command a person types here; `make` alone prints them.
 #
-#   make test FULL=1               all that a change needs, half an hour
+#   make test FULL=1               all that a change needs, 36 minutes on two cores
 #   make tour PYTHON=python3.12    another Python than python3 (3.10 or newer)
 #   make serve PORT=8080           another port than 8000
 #
@@ -34,7 +34,7 @@ tour: env ## train on one device, then as 2 nodes x 2 ranks, compare, build the 
 test: env ## check the exercises, the solutions and all else (FULL=1: with all answers)
 	@$(BIN)/python tools/run_tests.py $(if $(FULL),--full)
 
-nightly: env ## the long variants of tests that FULL=1 leaves out (an hour)
+nightly: env ## the long variants of tests that FULL=1 leaves out
 	@$(BIN)/python tools/run_tests.py --nightly
 
 # No env: where the GPUs are, there may be no network, and a PyTorch of the site

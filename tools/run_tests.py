@@ -67,8 +67,8 @@ SLOWEST = 10
 EXPLAINED = 40  # lines of one failure, at the end
 AGAIN = "-again"
 FEW = 30  # failures that one part may repeat; a browser that hangs fails a file of them
-# Seconds of each part on two cores, one run of each size (2026-11-30). Write down new
-# ones when a part rightly takes longer.
+# Seconds of each part on two cores, one run of each size (2026-11-30); the short jobs
+# were timed where they skip. Write down new ones when a part rightly takes longer.
 USUAL = {
     "short": {
         "jobs": 35,
@@ -245,7 +245,7 @@ def run_all(size: str) -> tuple[list[Outcome], list[str], set[str]]:
     # some systems set it, and each process of each part would compile all tests again
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if size != "short":
-        # tests/scripts/test_readme_commands.py reads it, for one
+        # tests/grader/test_known_answers.py reads it, for one
         os.environ["WORKSHOP_FULL"] = "1"
     for old in BUILD.glob("junit*.xml"):
         old.unlink()

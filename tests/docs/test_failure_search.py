@@ -55,7 +55,7 @@ def found_of_each(search, lines: list[str]) -> list[tuple[list[str], str]]:
     return [(names, words) for names, words in search.frame.evaluate(EACH, lines)]
 
 
-@pytest.mark.nightly
+@pytest.mark.full
 def test_lines_that_are_typed_and_lines_that_are_put_there_find_the_same(search):
     lines = ["EADDRINUSE", "zzz qqq", "RuntimeError: Connection closed by peer [x]:1"]
     typed = [(found(search, line), search.words) for line in lines]

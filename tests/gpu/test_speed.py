@@ -273,7 +273,7 @@ def test_mfu_dry():
     assert table[-1] == f"MFU         {found.mfu:.0%}"
 
 
-@pytest.mark.nightly
+@pytest.mark.full
 def test_largest_batch_stops_where_memory_ends():
     def step_of(batch):
         def step():

@@ -1,7 +1,7 @@
 """``workshop diagnose`` reads a log with the marks of a launcher as without them.
 
 `make test` tries each launcher's marks on every third log, and each log with marks of
-every third launcher; `make test FULL=1` tries all of them.
+every third launcher; `make nightly` tries all of them.
 """
 
 from __future__ import annotations

@@ -55,7 +55,6 @@ def test_tour_stops_before_it_trains():
     assert "[1/5]" not in done.stdout
 
 
-@pytest.mark.nightly
 def test_cure_without_root_works():
     cure = ["env", "PET_LOCAL_ADDR=127.0.0.1"]
     assert unnamed([*cure, sys.executable, "-c", PRINT]).stdout == "('', '')\n"

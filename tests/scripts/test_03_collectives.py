@@ -168,7 +168,7 @@ def can_have_a_network_of_its_own():
         return False
 
 
-@pytest.mark.nightly
+@pytest.mark.full
 @needs("unshare", "ip")
 @pytest.mark.skipif(
     not can_have_a_network_of_its_own(),

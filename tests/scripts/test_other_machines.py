@@ -102,7 +102,7 @@ print("on the CPU")
 ONE_BY_ONE, MANY_AT_ONCE = "(False, False)", "(False, True)"
 
 
-@pytest.mark.nightly
+@pytest.mark.full
 @pytest.mark.cold("sitecustomize.py must be read before anything else")
 @pytest.mark.parametrize(
     ("machine", "update", "on_mps"),

@@ -52,8 +52,8 @@ def alone(exercise, model, dataset, world_size, wrong=""):
         ]
         losses = []
         for begin in range(0, len(shares[0]), BATCH):
-            once = wrong == "zeroed once"
-            if wrong != "never zeroed" and not (once and begin > 0):
+            forgotten = wrong == "zeroed once" and begin > 0
+            if wrong != "never zeroed" and not forgotten:
                 optimizer.zero_grad()
             parts = [dataset[share[begin : begin + BATCH]] for share in shares]
             of_ranks = torch.stack([F.cross_entropy(model(x), y) for x, y in parts])
